@@ -19,6 +19,7 @@ from mrt.graph.values import (
     shape_of,
 )
 
+_FUNCTION_OF_THE_SUM = {"ReduceL2": "Sqrt", "ReduceLogSum": "Log"}
 _REDUCTIONS = ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare",
                "ReduceLogSum")  # fmt: skip
 
@@ -26,12 +27,14 @@ _REDUCTIONS = ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean", "ReduceL1", 
 def canonicalize_reduce(model: ir.Model) -> int:
     """Reduce*(x, axes) -> ReduceSum, ReduceMax or ReduceMin with sorted axes, kept.
 
-      ReduceMean -> sum * (1 / count)
+      ReduceMean -> sum * (1 / count), of integers sum / count
       ReduceL1 -> sum of Abs
       ReduceSumSquare -> sum of x * x
       ReduceL2 -> Sqrt of the sum of x * x
       ReduceLogSum -> Log of the sum
 
+    A root or logarithm of integers is of their Cast to float, and a Cast cuts it to an integer:
+    close to an integer it may be the next.
     Without keepdims, a Reshape removes the axes. Applies when the axes are constant and
     the shape is known. The mean of no terms is no number, and stays. Means differ by the rounding of 1 / count.
     """
@@ -109,10 +112,30 @@ def _reduce(
             kind, x, patch.axes(axes), keepdims=1, noop_with_empty_axes=0
         )
     if operator == "ReduceMean":
-        value = patch.add(
-            "Mul",
-            value,
-            patch.constant(np.array(1.0 / count, np.float32), "inverse_count"),
-        )
-    after = {"ReduceL2": "Sqrt", "ReduceLogSum": "Log"}.get(operator)
-    return value if after is None else patch.add(after, value)
+        return _divided(patch, value, count, node)
+    after = _FUNCTION_OF_THE_SUM.get(operator)
+    if after is None:
+        return value
+    if not _is_integral(node):
+        return patch.add(after, value)
+    real = patch.add(after, patch.add("Cast", value, to=int(ir.DataType.FLOAT)))
+    return patch.add("Cast", real, to=int(_type_of(node)))
+
+
+def _divided(
+    patch: Patch, total: ir.Value, count: int, node: ir.Node
+) -> ir.Value:
+    """Return a mean: of integers it is cut off toward 0, as Div does."""
+    if _is_integral(node):
+        divisor = np.array(count, _type_of(node).numpy())
+        return patch.add("Div", total, patch.constant(divisor, "count"))
+    inverse = np.array(1.0 / count, np.float32)
+    return patch.add("Mul", total, patch.constant(inverse, "inverse_count"))
+
+
+def _is_integral(node: ir.Node) -> bool:
+    return _type_of(node).is_integer()
+
+
+def _type_of(node: ir.Node) -> ir.DataType:
+    return first(node).dtype or ir.DataType.FLOAT

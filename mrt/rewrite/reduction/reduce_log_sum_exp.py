@@ -10,12 +10,14 @@ from mrt.graph.patch import Patch
 from mrt.graph.values import first, nodes, shape_of
 from mrt.rewrite.reduction.reduce import axes_of
 
+_INTEGERS = (ir.DataType.INT32, ir.DataType.INT64)
+
 
 def lower_reduce_log_sum_exp(model: ir.Model) -> int:
     """ReduceLogSumExp(x) -> ReduceMax(x) - ReduceMax(LogSoftmax(x)).
 
     A Transpose and a Reshape first make the axes one, the last. At the greatest element
-    of a row, LogSoftmax is that element minus the result. Applies when the axes are
+    of a row, LogSoftmax is that element minus the result. Applies to floats, when the axes are
     constant and the shape is known. Equal up to rounding.
     """
     return sum(_lower(node) for node in nodes(model, "ReduceLogSumExp"))
@@ -24,7 +26,8 @@ def lower_reduce_log_sum_exp(model: ir.Model) -> int:
 def _lower(node: ir.Node) -> bool:
     shape, axes = shape_of(first(node)), axes_of(node)
     result = shape_of(node.outputs[0])
-    if shape is None or axes is None or result is None:
+    is_integral = node.outputs[0].dtype in _INTEGERS
+    if shape is None or axes is None or result is None or is_integral:
         return False
     patch = Patch(node)
     # Of no axis, log(exp(x)) is x.

@@ -10,13 +10,14 @@ from mrt.rewrite.reduction.reduce import axes_of
 
 # A longer product overflows float32 or is 0, unless all its factors are close to 1.
 MOST_FACTORS = 256
+_TYPES = (ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64)
 
 
 def lower_reduce_prod(model: ir.Model) -> int:
     """ReduceProd(x, axes) -> Slice and Mul, halving each axis down to 1, and a Reshape.
 
-    Applies to computed floats, constant axes and at most MOST_FACTORS factors per axis.
-    Equal up to rounding.
+    Applies to computed floats and integers, constant axes and at most MOST_FACTORS factors per axis.
+    Equal up to rounding of floats.
     """
     count = 0
     for node in nodes(model, "ReduceProd"):
@@ -27,7 +28,7 @@ def lower_reduce_prod(model: ir.Model) -> int:
             shape is None
             or axes is None
             or result is None
-            or node.outputs[0].dtype != ir.DataType.FLOAT
+            or node.outputs[0].dtype not in _TYPES
         ):
             continue
         if max((shape[axis] for axis in axes), default=1) > MOST_FACTORS:
