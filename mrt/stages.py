@@ -29,7 +29,7 @@ from mrt.quantize import quantize as write_program
 from mrt.quantize.channelwise_inputs import with_channelwise_bits
 from mrt.quantize.compared_inputs import with_compared_bits
 from mrt.quantize.gated_sums import note_of_states
-from mrt.quantize.inputs import constant_input_warnings
+from mrt.quantize.inputs import beyond_32_bits_warnings, constant_input_warnings
 from mrt.quantize.residual_streams import with_stream_bits
 from mrt.quantize.scaled_columns import with_scaled_column_bits
 from mrt.quantize.small_layers import (
@@ -192,6 +192,9 @@ def quantize(job: ConversionJob) -> None:
     )
     if not job.synthetic:
         job.remarks.warnings += constant_input_warnings(job.model, job.program)
+        job.remarks.warnings += beyond_32_bits_warnings(
+            job.model, job.measured.ranges
+        )
 
 
 def prove(job: ConversionJob) -> None:

@@ -12,11 +12,12 @@ arithmetic reads the input.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import onnx_ir as ir
 
 from cvm.program import DTYPE_RANGES, Program
-from mrt.errors import Unsupported
+from mrt.errors import BadData, Unsupported
 from mrt.graph.canonical_values import name_of
 from mrt.graph.notes import (
     compared_of,
@@ -24,10 +25,13 @@ from mrt.graph.notes import (
     is_whole,
     picture_layout_of,
 )
+from mrt.graph.operators import COMPARISONS
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.exact_inputs import widest_interval
 from mrt.quantize.tensor import Format
+from mrt.table.table import MeasuredRange
 
+_LEAST, _MOST = DTYPE_RANGES["i32"]
 _DTYPES = {
     ir.DataType.BOOL: ("bool", 0, 1),
     ir.DataType.UINT8: ("u8", 0, 255),
@@ -88,6 +92,36 @@ def constant_input_warnings(model: ir.Model, program: Program) -> list[str]:
     ]
 
 
+def beyond_32_bits_warnings(
+    model: ir.Model, ranges: Mapping[str, MeasuredRange]
+) -> list[str]:
+    """Return a warning on each input of integers, of which samples held greater ones than a program has."""
+    return [
+        f"{_beyond_32_bits(value.name, measured)}; those beyond were clipped"
+        for value in model.graph.inputs
+        if _has_measured_ends(value)
+        and not _is_only_bounded(value)
+        and (measured := ranges.get(name_of(value))) is not None
+        and not _LEAST <= measured.min <= measured.max <= _MOST
+    ]
+
+
+def _beyond_32_bits(name: str | None, measured: MeasuredRange) -> str:
+    """Return what is wrong with integers that a program lacks, and what may be given in their place."""
+    return (
+        f"input '{name}' holds integers from {measured.min:g} to {measured.max:g}; those of a program have 32 bits "
+        f"({_LEAST}..{_MOST}): give seconds in place of milliseconds, the remainder or difference that the model takes, "
+        "or floats"
+    )
+
+
+def _is_only_bounded(value: ir.Value) -> bool:
+    """Whether only comparisons and Clips read an input: to them, numbers beyond 32 bits are as good as the ends."""
+    return all(
+        node.op_type in COMPARISONS | {"Clip"} for node, _ in value.uses()
+    )
+
+
 def _has_measured_ends(value: ir.Value) -> bool:
     """Whether the interval of an input is that of the integers that were measured."""
     return value.dtype != ir.DataType.FLOAT and not has_own_ends(value)
@@ -113,12 +147,17 @@ def _of_whole_numbers(net: LoweringContext, value: ir.Value) -> Format:
 def _measured(
     net: LoweringContext, value: ir.Value, low: int, high: int
 ) -> tuple[int, int]:
-    """Return the measured range extended by the constants that the model compares with, and to all that is computed exactly."""
+    """Return the measured range extended by the constants that the model compares with, and to all that is computed exactly.
+
+    BadData where all integers that were measured lie beyond 32 bits.
+    """
     measured = net.ranges.get(name_of(value))
     numbers = [measured.min, measured.max] if measured is not None else []
     numbers += compared_of(value) or ()
     if not numbers:
         return low, high
+    if measured is not None and (measured.max < low or measured.min > high):
+        raise BadData(_beyond_32_bits(value.name, measured))
     least, greatest = math.floor(min(numbers)), math.ceil(max(numbers))
     ends = max(low, least), min(high, greatest)
     return widest_interval(net, value, ends)

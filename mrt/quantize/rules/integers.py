@@ -19,6 +19,7 @@ from mrt.graph.canonical_values import (
     constant_of,
     integers_of,
     is_constant,
+    name_of,
     shape_of,
 )
 from mrt.quantize.builder import Handle
@@ -86,7 +87,7 @@ def _refuse_beyond_i32(node: ir.Node) -> None:
             continue
         raise Unsupported(
             [
-                f"{node.name} ({node.op_type}): a constant of "
+                f"{node.name or name_of(node.outputs[0])} ({node.op_type}): a constant of "
                 f"{array.min():.0f}..{array.max():.0f} does not fit i32"
             ]
         )
