@@ -15,13 +15,55 @@ from mrt.rewrite.constants.fold_constants import LARGEST_RESULT, put_constant
 def fold_booleans(model: ir.Model) -> int:
     """Equal(x, infinity) -> false; Where(all true, x, y) -> x, Where(all false, ..) -> y.
 
+    Of booleans: And(x, all true), Or(x, all false), Equal(x, all true) -> x; And(x, all
+    false) -> false, Or(x, all true) -> true.
+
     The chosen value is expanded to the shape of the result. Applies to known shapes.
     Equal for the finite numbers of a program: like IsInf, the comparison with infinity
     is never true.
     """
-    return sum(_never_infinite(node) for node in nodes(model, "Equal")) + sum(
-        map(_decided, nodes(model, "Where"))
-    )
+    never = [_never_infinite(node) for node in nodes(model, "Equal")]
+    known = [_known(node) for node in nodes(model, *_KEEPS)]
+    chosen = [_decided(node) for node in nodes(model, "Where")]
+    return sum(never) + sum(known) + sum(chosen)
+
+
+_KEEPS = {"And": True, "Or": False, "Equal": True}
+"""The second operand that leaves the first as it is."""
+
+
+def _known(node: ir.Node) -> bool:
+    x, other = node.inputs[0], constant(operand(node, 1))
+    if other is None or other.dtype.kind != "b" or constant(x) is not None:
+        return False
+    if not other.size or other.any() != other.all():
+        return False
+    if bool(other.all()) == _KEEPS[node.op_type]:
+        return _becomes(node, x)
+    shape = shape_of(node.outputs[0])
+    if node.op_type == "Equal" or shape is None:
+        return False
+    return _becomes_all(node, shape, bool(other.all()))
+
+
+def _becomes_all(node: ir.Node, shape: tuple[int, ...], boolean: bool) -> bool:
+    """Put one boolean everywhere in the place of a result, if that is not too large."""
+    if math.prod(shape) > LARGEST_RESULT:
+        return False
+    put_constant(node, np.full(shape, boolean))
+    return True
+
+
+def _becomes(node: ir.Node, value: ir.Value | None) -> bool:
+    """Put an operand, expanded to the shape of the result, in its place."""
+    shape = shape_of(node.outputs[0])
+    if value is None or shape is None:
+        return False
+    if shape_of(value) == shape and bypass(node, value):
+        return True
+    patch = Patch(node)
+    patch.finish(patch.add("Expand", value, patch.axes(shape, "shape")))
+    return True
 
 
 def _never_infinite(node: ir.Node) -> bool:
@@ -33,26 +75,16 @@ def _never_infinite(node: ir.Node) -> bool:
         or not np.isinf(other).all()
     ):
         return False
-    if not other.size or math.prod(shape) > LARGEST_RESULT:
-        return False
-    put_constant(node, np.zeros(shape, np.bool_))
-    return True
+    return bool(other.size) and _becomes_all(node, shape, False)
 
 
 def _decided(node: ir.Node) -> bool:
-    condition, shape = constant(operand(node, 0)), shape_of(node.outputs[0])
+    condition = constant(operand(node, 0))
     if (
         condition is None
         or not condition.size
-        or shape is None
         or condition.any() != condition.all()
     ):
         return False
     chosen = operand(node, 1 if condition.all() else 2)
-    if chosen is None or constant(chosen) is not None:
-        return False
-    if shape_of(chosen) == shape and bypass(node, chosen):
-        return True
-    patch = Patch(node)
-    patch.finish(patch.add("Expand", chosen, patch.axes(shape, "shape")))
-    return True
+    return constant(chosen) is None and _becomes(node, chosen)

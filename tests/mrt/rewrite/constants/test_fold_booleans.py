@@ -125,6 +125,40 @@ def test_attention_as_one_operator_becomes_plain_ones(
     assert_same(run(proto, feeds), run(model, feeds), 1e-5)
 
 
+@pytest.mark.parametrize(
+    ("operator", "known", "left"),
+    [
+        ("And", True, ["Less", "Cast"]),
+        ("Or", False, ["Less", "Cast"]),
+        ("Equal", True, ["Less", "Cast"]),
+        ("And", False, ["Cast"]),
+        ("Or", True, ["Cast"]),
+        ("Equal", False, ["Less", "Equal", "Cast"]),
+    ],
+)
+def test_a_boolean_joined_with_a_known_one(operator, known, left):
+    nodes = [
+        node("Less", "x zero", "l"),
+        node(operator, "l k", "b"),
+        node("Cast", "b", "y", to=1),
+    ]
+    constants = {"zero": np.float32(0), "k": np.array(known)}
+    model = graph_of(nodes, {"x": X}, constants)
+    assert apply_pass(fold_booleans, model) == (len(left) < 3)
+    assert operators_of(model) == left
+
+
+def test_booleans_that_are_not_all_known_alike_stay():
+    nodes = [
+        node("Less", "x zero", "l"),
+        node("And", "l k", "b"),
+        node("Cast", "b", "y", to=1),
+    ]
+    constants = {"zero": np.float32(0), "k": np.array([True, False, True])}
+    model = graph_of(nodes, {"x": X}, constants)
+    assert apply_pass(fold_booleans, model) == 0
+
+
 def test_a_choice_of_a_constant_stays():
     nodes = [node("Where", "c z x", "w"), node("Relu", "w", "y")]
     model = graph_of(
