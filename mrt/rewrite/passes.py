@@ -29,11 +29,13 @@ from mrt.rewrite.elementwise.clip import canonicalize_clip
 from mrt.rewrite.elementwise.comparison import canonicalize_comparison
 from mrt.rewrite.elementwise.computed_operands import lower_computed_operands
 from mrt.rewrite.elementwise.div import lower_div
+from mrt.rewrite.elementwise.floor_division import canonicalize_floor_division
 from mrt.rewrite.elementwise.is_nan import lower_is_nan
 from mrt.rewrite.elementwise.leaky_relu import lower_leaky_relu
 from mrt.rewrite.elementwise.mod import lower_mod
 from mrt.rewrite.elementwise.pow import lower_pow
 from mrt.rewrite.elementwise.reciprocal import canonicalize_reciprocal
+from mrt.rewrite.elementwise.remainders import take_remainders
 from mrt.rewrite.elementwise.sign_infinities import sign_infinities
 from mrt.rewrite.elementwise.signed_shift import join_signed_shifts
 from mrt.rewrite.elementwise.squared_roots import fold_squared_roots
@@ -198,6 +200,8 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         lower_bitwise,
         lower_mod,
         lower_arctangent,
+        canonicalize_floor_division,
+        take_remainders,
         lower_div,
         lower_pow,
         canonicalize_reciprocal,

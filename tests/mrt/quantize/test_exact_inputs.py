@@ -11,15 +11,25 @@ SAMPLES = [{"t": np.array([[it]])} for it in (0, 40, 197)]
 NUMBERS = {"day": np.array(86400), "zero": np.array(0), "seven": np.array(7), "k": np.float32(0.3),
            "rows": np.arange(300, dtype=np.float32)}  # fmt: skip
 REMAINDER = node("Mod", "t seven", "r")
-FLOOR_DIVIDED = [  # as torch.export writes t // 86400
-    node("Less", "t zero", "negative"),
-    node("Mod", "t day", "rest"),
-    node("Cast", "rest", "is_part", to=9),
-    node("And", "negative is_part", "lowered"),
-    node("Cast", "lowered", "one", to=7),
-    node("Div", "t day", "whole"),
-    node("Sub", "whole one", "days"),
-]
+
+
+def floor_divided(by):
+    """Return nodes as torch.export writes d = t // by."""
+    return [
+        node("Less", "t zero", "negative"),
+        node("Mod", f"t {by}", "rest"),
+        node("Cast", "rest", "is_part", to=9),
+        node("And", "negative is_part", "lowered"),
+        node("Cast", "lowered", "one", to=7),
+        node("Div", f"t {by}", "whole"),
+        node("Sub", "whole one", "d"),
+    ]
+
+
+def left_by(by):
+    """Return nodes of s = t - (t // by) * by."""
+    product = node("Mul", f"d {by}", "m")
+    return [*floor_divided(by), product, node("Sub", "t m", "s")]
 
 
 def program_of(nodes, feeds=SAMPLES, bits=16, tmp_path=None):
@@ -40,7 +50,8 @@ def ends(answer):
         ([REMAINDER, node("Cast", "r", "f", to=1), node("Mul", "f k", "y")], MOST),
         ([REMAINDER, node("Equal", "r day", "e"), node("Cast", "e", "y", to=1)], MOST),
         ([node("Add", "t seven", "i"), node("Gather", "rows i", "y")], MOST >> 1),
-        ([*FLOOR_DIVIDED, node("Mod", "days seven", "y")], MOST),
+        ([*floor_divided("day"), node("Mod", "d seven", "y")], MOST),
+        ([*left_by("seven"), node("Cast", "s", "f", to=1), node("Mul", "f k", "y")], MOST),
     ],
 )  # fmt: skip
 def test_what_is_computed_exactly_takes_all_that_is_proven(
@@ -83,3 +94,16 @@ def test_few_bits_end_where_samples_do(tmp_path):
         [node("Mod", "t seven", "y")], bits=6, tmp_path=tmp_path
     )
     assert ends(answer) == [(0, 197)]
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [*left_by("day"), node("Neg", "s", "y")],
+    ],
+)
+@pytest.mark.parametrize("least", [0, -90_000])
+def test_quotients_and_remainders_are_exact(nodes, least, tmp_path):
+    feeds = [{"t": np.array([[it]])} for it in range(least, 100_000, 1799)]
+    answer = program_of(nodes, feeds, tmp_path=tmp_path)
+    assert answer.agreement() == 1
