@@ -29,6 +29,7 @@ from mrt.rewrite.elementwise.clip import canonicalize_clip
 from mrt.rewrite.elementwise.comparison import canonicalize_comparison
 from mrt.rewrite.elementwise.computed_operands import lower_computed_operands
 from mrt.rewrite.elementwise.div import lower_div
+from mrt.rewrite.elementwise.float_quotients import divide_as_integers
 from mrt.rewrite.elementwise.floor_division import canonicalize_floor_division
 from mrt.rewrite.elementwise.is_nan import lower_is_nan
 from mrt.rewrite.elementwise.leaky_relu import lower_leaky_relu
@@ -200,6 +201,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         lower_bitwise,
         lower_mod,
         lower_arctangent,
+        divide_as_integers,  # before lower_div, which multiplies by 1 / n
         canonicalize_floor_division,
         take_remainders,
         lower_div,

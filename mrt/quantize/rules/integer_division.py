@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from cvm.errors import Unproven
 from mrt.graph.canonical_values import constant_of
+from mrt.graph.integer_quotients import Quotient
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.rules.elementwise import I32
@@ -24,8 +25,23 @@ def divide(net: LoweringContext, node: ir.Node) -> None:
     if node.outputs[0].dtype == ir.DataType.FLOAT:
         raise Unproven("intdiv.fits", "a quotient of floats is no integer")
     x, divisor, layout = _operands(net, node)
+    x = _dividend(net, node, x, layout)
     quotient = _truncated(net, x, divisor, layout)
     define_integral(net, node.outputs[0], quotient, layout)
+
+
+def _dividend(
+    net: LoweringContext, node: ir.Node, x: Handle, layout: Layout
+) -> Handle:
+    """Return the number of which a quotient is rounded down, where it is proven never to be negative; else x.
+
+    The quotient of such a number is the same rounded toward zero.
+    """
+    quotient = Quotient.behind(node.outputs[0])
+    if quotient is None or not quotient.rounds_down:
+        return x
+    number = in_i32(net, quotient.x, layout)
+    return number if net.builder.bounds[number].min >= 0 else x
 
 
 @integer_rule("Mod")

@@ -8,9 +8,11 @@ from tests.support.whole_models import model_of, through
 
 MOST = 2**31 - 1
 SAMPLES = [{"t": np.array([[it]])} for it in (0, 40, 197)]
-NUMBERS = {"day": np.array(86400), "zero": np.array(0), "seven": np.array(7), "k": np.float32(0.3),
+NUMBERS = {"day": np.array(86400), "zero": np.array(0), "seven": np.array(7), "k": np.float32(0.3), "hour": np.float32(3600),
            "rows": np.arange(300, dtype=np.float32)}  # fmt: skip
 REMAINDER = node("Mod", "t seven", "r")
+AS_FLOAT = [node("Cast", "t", "tf", to=1), node("Div", "tf hour", "q")]
+FLOORED = [*AS_FLOAT, node("Floor", "q", "w"), node("Cast", "w", "hours", to=7)]
 
 
 def floor_divided(by):
@@ -52,6 +54,7 @@ def ends(answer):
         ([node("Add", "t seven", "i"), node("Gather", "rows i", "y")], MOST >> 1),
         ([*floor_divided("day"), node("Mod", "d seven", "y")], MOST),
         ([*left_by("seven"), node("Cast", "s", "f", to=1), node("Mul", "f k", "y")], MOST),
+        ([*FLOORED, node("Mod", "hours seven", "y")], MOST),
     ],
 )  # fmt: skip
 def test_what_is_computed_exactly_takes_all_that_is_proven(
@@ -99,6 +102,8 @@ def test_few_bits_end_where_samples_do(tmp_path):
 @pytest.mark.parametrize(
     "nodes",
     [
+        [*AS_FLOAT, node("Cast", "q", "y", to=7)],
+        [*FLOORED, node("Neg", "hours", "y")],
         [*left_by("day"), node("Neg", "s", "y")],
     ],
 )
@@ -107,3 +112,9 @@ def test_quotients_and_remainders_are_exact(nodes, least, tmp_path):
     feeds = [{"t": np.array([[it]])} for it in range(least, 100_000, 1799)]
     answer = program_of(nodes, feeds, tmp_path=tmp_path)
     assert answer.agreement() == 1
+
+
+def test_a_quotient_of_what_is_never_negative_is_one_instruction(tmp_path):
+    nodes = [*AS_FLOAT, node("Floor", "q", "w"), node("Cast", "w", "y", to=7)]
+    answer = program_of(nodes, tmp_path=tmp_path)
+    assert [it.name for it in answer.program.instructions] == ["intdiv"]
