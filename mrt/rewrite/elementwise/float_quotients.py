@@ -48,7 +48,8 @@ def _written_as(node: ir.Node) -> Quotient | None:
 
 def _quotient(value: ir.Value | None, *, rounds_down: bool) -> Quotient | None:
     """Return the quotient of integers that a float is, and how it is going to be rounded."""
-    node = producer(value, "Div")
+    is_float = value is not None and value.dtype == ir.DataType.FLOAT
+    node = producer(value, "Div") if is_float else None
     cast = None if node is None else producer(first(node), "Cast")
     if node is None or cast is None or not holds_integers(first(cast)):
         return None

@@ -1,12 +1,14 @@
 """Quotients of integers that are rounded down, and remainders: as files write them, and what only looks like one."""
 
+import numpy as np
 import pytest
+from onnx import TensorProto
 
 from mrt.rewrite import rewrite
 from mrt.rewrite.elementwise.floor_division import canonicalize_floor_division
 from mrt.rewrite.elementwise.remainders import take_remainders
-from tests.support.graphs import node, operators_of
-from tests.support.integers import model_with, same_numbers
+from tests.support.graphs import node, operators_of, run
+from tests.support.integers import X, model_with, same_numbers
 
 LEAVES_SOME = [node("Mod", "x n", "r"), node("Cast", "r", "some", to=9)]
 CORRECTED = [
@@ -65,6 +67,37 @@ def test_a_corrected_quotient_is_one_that_is_rounded_down(nodes):
 )  # fmt: skip
 def test_what_is_corrected_otherwise_stays(nodes):
     assert same_numbers(nodes, canonicalize_floor_division) == 0
+
+
+@pytest.mark.parametrize("kind", [TensorProto.INT32, TensorProto.INT64])
+@pytest.mark.parametrize(
+    "rounded",
+    [
+        [node("Cast", "q", "y", to=TensorProto.INT32)],
+        [node("Floor", "q", "y")],
+        [
+            node("Abs", "q", "a"),
+            node("Floor", "a", "b"),
+            node("Sign", "q", "s"),
+            node("Mul", "b s", "y"),
+        ],
+    ],
+    ids=["cast", "floor", "trunc"],
+)
+def test_a_quotient_of_floats_becomes_one_of_integers_once(rounded, kind):
+    """Once the integer quotient of a Cast to int32 was taken for one of floats again, without end."""
+    dtype = np.int32 if kind == TensorProto.INT32 else np.int64
+    nodes = [
+        node("Cast", "x", "xf", to=TensorProto.FLOAT),
+        node("Div", "xf f", "q"),
+        *rounded,
+    ]
+    model = model_with(nodes, kind, dtype)
+    before = run(model, {"x": X.astype(dtype)})["y"]
+    rewrite(model)
+    assert "Div" in operators_of(model)
+    after = run(model, {"x": X.astype(dtype)})["y"]
+    assert after.tolist() == before.tolist()
 
 
 @pytest.mark.parametrize(
