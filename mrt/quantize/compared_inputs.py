@@ -3,7 +3,8 @@
 A constant may be one that is looked up in a table, as trees compiled to tensors have it.
 An integer of 32 bits costs a comparison no more than one of 8 bits, and little more where its
 column is scaled. Columns of very different sizes share the scale of their input, so that 8 bits
-would leave nothing of the small ones.
+would leave nothing of the small ones. Columns that are taken from a table may have other readers,
+too, such as a logarithm: each then has a format of its own, or an octave code, made of all bits.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from mrt.graph.canonical_values import (
     name_of,
     shape_of,
 )
-from mrt.graph.notes import compared_of, indices_of, is_whole
+from mrt.graph.notes import compared_of, indices_of, is_whole, shared_range_of
 from mrt.graph.operators import COMPARISONS, LOGIC, LOOKUPS, MOVES_OF_ONE
 from mrt.graph.values import (
     SEQUENCE_RANK,
@@ -41,6 +42,8 @@ FARTHEST = 2.0**12
 """How many times its range an input's format may reach, for what it is compared with."""
 ROOM = 16.0
 """How many times the greatest constant an input may reach that is only compared."""
+MOST_COLUMNS = 128
+"""The most columns of a table of which some are taken; a flat picture and a piece of sound have more."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class ComparedInputs:
     """The constants that each input is compared with, the bits of each, and the names of inputs and of what moves them.
 
     `thresholds` has the names of constants that are looked up, and the input that is
-    compared with each: they have its format.
+    compared with each: they have its format. Columns that are `taken_apart` have other readers.
     """
 
     constants: Mapping[str, FloatArray]
@@ -56,6 +59,7 @@ class ComparedInputs:
     moved: frozenset[str]
     thresholds: Mapping[str, str] = field(default_factory=dict)
     only_compared: frozenset[str] = frozenset()  # inputs
+    taken_apart: bool = False  # some input
 
     @property
     def wide(self) -> frozenset[str]:
@@ -79,6 +83,8 @@ class ComparedInputs:
         inputs = "input" if len(self.constants) == 1 else "inputs"
         compares = all(array.size for array in self.constants.values())
         readers = "comparisons" if compares else "scalers of columns or casts"
+        if self.taken_apart:
+            readers = "scalers, casts and what takes some columns"
         return (
             f"{inputs} {names}: {self.bits} bits, since only {readers} read them, which cost a processor hardly more than with "
             f"{FEW_BITS} (--compared-bits {FEW_BITS} for encryption and proofs)"
@@ -130,7 +136,7 @@ def compared_inputs(
     """
     constants: dict[str, FloatArray] = {}
     moved, thresholds = set[str](), dict[str, str]()
-    only_compared = set[str]()
+    only_compared, taken_apart = set[str](), False
     bits = _bits(options)
     for value in graph.inputs if bits > OUTPUT_BITS else ():
         table = product_with_factors(value) or value
@@ -142,6 +148,7 @@ def compared_inputs(
             constants[name_of(value)] = readers.constants()
             moved |= readers.moved
             thresholds |= dict.fromkeys(readers.thresholds, name_of(value))
+            taken_apart |= readers.taken_apart
             if readers.only_compare:
                 only_compared.add(name_of(value))
     return ComparedInputs(
@@ -150,6 +157,7 @@ def compared_inputs(
         frozenset(moved),
         thresholds,
         frozenset(only_compared),
+        taken_apart,
     )
 
 
@@ -171,21 +179,25 @@ class ComparedReaders:
 
     `thresholds` names constants that are looked up to be compared with it, `scaled` results of
     which each column is the value's times a number or plus one. `filled` are those of a Where
-    that puts constants in the place of some of its numbers.
+    that puts constants in the place of some of its numbers, `parts` columns that are taken from it;
+    it is `taken_apart` where anything else reads one of these.
     """
 
     value: ir.Value
     filled: list[ir.Value] = field(default_factory=list)
+    parts: list[ir.Value] = field(default_factory=list)
     moved: set[str] = field(default_factory=set)
     scaled: set[str] = field(default_factory=set)
     compared: list[FloatArray] = field(default_factory=list)
     thresholds: set[str] = field(default_factory=set)
     makes_categories: bool = False
+    taken_apart: bool = False
 
     @property
     def only_compare(self) -> bool:
         """Whether no reader takes its numbers but comparisons."""
-        return not self.scaled and not self.makes_categories
+        takes_numbers = self.makes_categories or self.taken_apart
+        return not self.scaled and not takes_numbers
 
     def constants(self) -> FloatArray:
         """Return all numbers that the input is compared with; none where nothing compares it."""
@@ -225,12 +237,18 @@ class ComparedReaders:
         if behind is None:
             self.scaled.add(name_of(filled))
             return []
+        self.add(behind)
+        self.compared += _fills_of(filled)
+        return behind.filled
+
+    def add(self, behind: ComparedReaders) -> None:
+        """Add the readers of what the value is moved to."""
         self.moved |= behind.moved
         self.scaled |= behind.scaled
-        self.compared += [*behind.compared, *_fills_of(filled)]
+        self.compared += behind.compared
         self.thresholds |= behind.thresholds
         self.makes_categories |= behind.makes_categories
-        return behind.filled
+        self.taken_apart |= behind.taken_apart
 
     def _take_threshold(
         self, constant: FloatArray | None, other: ir.Value | None
@@ -251,6 +269,10 @@ def readers_of(value: ir.Value) -> ComparedReaders | None:
     if readers is None:
         return None
     waiting = list(readers.filled)
+    for part in readers.parts:
+        of_part = _readers_up_to_fills(part) or _readers_of_part(part)
+        readers.add(of_part)
+        waiting += of_part.filled
     while waiting:
         filled = waiting.pop()
         if name_of(filled) not in readers.moved:
@@ -273,11 +295,50 @@ def _readers_up_to_fills(value: ir.Value) -> ComparedReaders | None:
             continue
         readers.moved.add(name_of(current))
         for node, index in current.uses():
-            if _moves(node, index):
+            if _takes_columns(node, index):
+                readers.parts.append(node.outputs[0])
+            elif _moves(node, index):
                 waiting.append(node.outputs[0])
             elif not readers.take(node, index):
                 return None
     return readers
+
+
+def _readers_of_part(part: ir.Value) -> ComparedReaders:
+    """Return the readers of columns of a table where others are among them, which have a format for these columns alone.
+
+    What joins them with others keeps all bits only if nothing else reads it.
+    """
+    waiting, readers = [part], ComparedReaders(part, taken_apart=True)
+    while waiting:
+        current = waiting.pop()
+        if name_of(current) in readers.moved:
+            continue
+        readers.moved.add(name_of(current))
+        for node, index in current.uses():
+            joined = None
+            if node.op_type == "Concat":
+                joined = _readers_up_to_fills(node.outputs[0])
+            elif _moves(node, index):
+                waiting.append(node.outputs[0])
+            else:
+                readers.take(node, index)
+            if joined is not None:
+                readers.add(joined)
+                readers.filled += joined.filled
+    return readers
+
+
+def _takes_columns(node: ir.Node, index: int) -> bool:
+    """Whether a node takes some columns of a table that is an input, and no state."""
+    table = node.inputs[index]
+    if index or node.op_type not in ("Slice", "Gather") or table is None:
+        return False
+    shape, of_part = shape_of(table), shape_of(node.outputs[0])
+    if not table.is_graph_input() or shared_range_of(table) is not None:
+        return False
+    is_table = len(shape) == TABLE_RANK and shape[1] <= MOST_COLUMNS
+    return is_table and math.prod(of_part) < math.prod(shape)
 
 
 def _source(value: ir.Value) -> ir.Value:
