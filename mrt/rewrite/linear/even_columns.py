@@ -22,6 +22,8 @@ UNEVEN = 4
 _OF_TABLES = frozenset(
     {"Add", "Concat", "Gather", "Mul", "Slice", "Sub", "Transpose", "Where"}
 )
+_FUNCTIONS = frozenset({"Clip", "Log", "Sqrt"})
+"""What is often taken of a column, in front of a scaler."""
 
 
 def evens_columns(node: ir.Node, affine: Affine) -> bool:
@@ -34,7 +36,7 @@ def evens_columns(node: ir.Node, affine: Affine) -> bool:
 
 
 def _is_table(value: ir.Value) -> bool:
-    """Whether a value is an input, columns of some, or such in another order, or with constants added, multiplied or chosen."""
+    """Whether a value is an input, columns of some, or what movements, constants and functions of one column make of these."""
     waiting, visited = [value], set[ir.Value]()
     while waiting:
         current = waiting.pop()
@@ -44,7 +46,7 @@ def _is_table(value: ir.Value) -> bool:
         producer = current.producer()
         if producer is None:
             continue
-        if producer.op_type not in _OF_TABLES:
+        if producer.op_type not in _OF_TABLES | _FUNCTIONS:
             return False
         condition = 1 if producer.op_type == "Where" else 0
         sources = producer.inputs[condition:]

@@ -87,6 +87,27 @@ def test_each_has_a_format_of_its_own(readers, tmp_path):
     assert item.type.dtype == "i32"
 
 
+def test_a_logarithm_joined_with_raw_columns_is_scaled_with_them(tmp_path):
+    """The columns behind the Concat have all bits up to the scaler, which is not multiplied into the matrix."""
+    nodes = [
+        node("Slice", "x at2 at3 one", "amount"),
+        node("Log", "amount", "l"),
+        node("Slice", "x at0 at2 one", "others"),
+        node("Concat", "l others c1", "joined", axis=1),
+        node("Slice", "x at3 at4 one", "c1"),
+        node("Sub", "joined middle", "centred"),
+        node("Mul", "centred inverse", "even"),
+        node("MatMul", "even w4", "y"),
+    ]
+    nodes[3], nodes[4] = nodes[4], nodes[3]
+    converted, proto = converted_and_float(
+        nodes, tmp_path, activation_bits=16, weight_bits=15
+    )
+    wanted = expected(proto, table())
+    noise = np.square(answers(converted, table()) - wanted).sum()
+    assert 10 * np.log10(np.square(wanted).sum() / noise) > 60
+
+
 @pytest.mark.parametrize("kind", ["table", "picture", "state"])
 def test_flat_pictures_and_states_are_not_taken_apart(kind):
     width = MOST_COLUMNS + (kind == "picture")
