@@ -5,12 +5,13 @@ The floats are held in steps of at most 1, so that no integer falls between two 
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
 import onnx_ir as ir
 
-from cvm.program import DTYPE_RANGES
+from cvm.program import DTYPE_RANGES, DTYPES
 from mrt.errors import Unsupported
 from mrt.exact.fixed_point import power_of_two_at_least
 from mrt.graph.canonical_values import name_of
@@ -38,7 +39,7 @@ def truncated(net: LoweringContext, node: ir.Node) -> Tensor:
     x = _in_fine_steps(net, value)
     step = Fraction(float(x.scale[0]))
     if step > 1:
-        way_out = _way_out(net, value)
+        way_out = _way_out(net, value, x)
         raise Unsupported(
             [
                 f"{name} (Cast): '{name_of(value)}' is held in steps of "
@@ -53,16 +54,24 @@ def truncated(net: LoweringContext, node: ir.Node) -> Tensor:
     return Tensor(table, np.ones(1), 0, x.layout)
 
 
-def _way_out(net: LoweringContext, value: ir.Value | None) -> str:
+def _way_out(net: LoweringContext, value: ir.Value | None, held: Tensor) -> str:
     """Return what to do about steps of more than 1: more bits where these suffice."""
-    as_integers = "make it an input of integers"
-    finest = net.format_for(name_of(value), OUTPUT_BITS).scale
-    if finest <= 1:
-        return f"give it {OUTPUT_BITS} bits, or {as_integers}"
+    if _finest_step(net, value, held) <= 1:
+        return f"give it {OUTPUT_BITS} bits, or make it an input of integers"
     return (
-        f"more bits do not help, since even {OUTPUT_BITS}, the most, make steps of more than 1: {as_integers}, "
-        "or compute what the Cast is for in front of the model"
+        f"more bits do not help, since even {OUTPUT_BITS}, the most, make steps of more than 1: make it an input of its own, "
+        "of integers, or compute what the Cast is for in front of the model"
     )
+
+
+def _finest_step(
+    net: LoweringContext, value: ir.Value | None, held: Tensor
+) -> float:
+    """Return the step in the most bits: of what was moved from a value with fewer bits, such as a table, a step of that."""
+    if net.as_computed(value) is not held:
+        return net.format_for(name_of(value), OUTPUT_BITS).scale
+    bits = 8 * DTYPES[net.dtype(held)].itemsize
+    return math.ldexp(float(held.scale[0]), bits - OUTPUT_BITS)
 
 
 def _in_fine_steps(net: LoweringContext, value: ir.Value | None) -> Tensor:

@@ -9,6 +9,7 @@ import pytest
 from onnx import TensorProto
 
 import mrt
+from mrt.errors import Unsupported
 from mrt.graph.notes import set_shared_range
 from mrt.quantize.compared_inputs import MOST_COLUMNS, compared_inputs
 from mrt.quantize.options import QuantizeOptions
@@ -106,6 +107,22 @@ def test_a_logarithm_joined_with_raw_columns_is_scaled_with_them(tmp_path):
     wanted = expected(proto, table())
     noise = np.square(answers(converted, table()) - wanted).sum()
     assert 10 * np.log10(np.square(wanted).sum() / noise) > 60
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_beside_a_reader_of_all_columns_more_bits_are_no_way_out(
+    bits, tmp_path
+):
+    nodes = [
+        *CATEGORY,
+        node("MatMul", "x w4", "z"),
+        node("Concat", "z row", "y", axis=1),
+    ]
+    with pytest.raises(
+        Unsupported,
+        match=r"'c' is held in steps of .*more bits do not help, .*make it an input of its own, of integers",
+    ):
+        converted_and_float(nodes, tmp_path, activation_bits=bits)
 
 
 @pytest.mark.parametrize("kind", ["table", "picture", "state"])
