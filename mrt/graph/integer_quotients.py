@@ -26,7 +26,7 @@ _WIDE = (ir.DataType.INT32, ir.DataType.INT64, ir.DataType.FLOAT)
 
 
 @dataclass(frozen=True)
-class Quotient:
+class IntegerQuotient:
     """The quotient of a value of integers by a positive integer."""
 
     x: ir.Value
@@ -34,7 +34,7 @@ class Quotient:
     rounds_down: bool
 
     @classmethod
-    def behind(cls, value: ir.Value | None) -> Quotient | None:
+    def behind(cls, value: ir.Value | None) -> IntegerQuotient | None:
         """Return the quotient that a value is; None for another value."""
         node = producer(value, "Div")
         n = None if node is None else positive_integer(operand(node, 1))

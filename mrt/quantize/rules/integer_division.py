@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from cvm.errors import Unproven
 from mrt.graph.canonical_values import constant_of
-from mrt.graph.integer_quotients import Quotient
+from mrt.graph.integer_quotients import IntegerQuotient
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.rules.elementwise import I32
@@ -37,7 +37,7 @@ def _dividend(
 
     The quotient of such a number is the same rounded toward zero.
     """
-    quotient = Quotient.behind(node.outputs[0])
+    quotient = IntegerQuotient.behind(node.outputs[0])
     if quotient is None or not quotient.rounds_down:
         return x
     number = in_i32(net, quotient.x, layout)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from mrt.graph.integer_quotients import (
-    Quotient,
+    IntegerQuotient,
     holds_integers,
     positive_integer,
 )
@@ -36,7 +36,7 @@ def divide_as_integers(model: ir.Model) -> int:
     return count
 
 
-def _written_as(node: ir.Node) -> Quotient | None:
+def _written_as(node: ir.Node) -> IntegerQuotient | None:
     """Return the quotient of integers that a node rounds."""
     if node.op_type == "Floor":
         return _quotient(first(node), rounds_down=True)
@@ -46,7 +46,9 @@ def _written_as(node: ir.Node) -> Quotient | None:
     return _quotient(first(node), rounds_down=False) if is_cut else None
 
 
-def _quotient(value: ir.Value | None, *, rounds_down: bool) -> Quotient | None:
+def _quotient(
+    value: ir.Value | None, *, rounds_down: bool
+) -> IntegerQuotient | None:
     """Return the quotient of integers that a float is, and how it is going to be rounded."""
     is_float = value is not None and value.dtype == ir.DataType.FLOAT
     node = producer(value, "Div") if is_float else None
@@ -56,12 +58,12 @@ def _quotient(value: ir.Value | None, *, rounds_down: bool) -> Quotient | None:
     x, n = first(cast), positive_integer(operand(node, 1))
     if n is None or shape_of(x) != shape_of(node.outputs[0]):
         return None
-    return Quotient(x, n, rounds_down)
+    return IntegerQuotient(x, n, rounds_down)
 
 
 def _truncated(
     magnitude: ir.Value | None, sign: ir.Value | None
-) -> Quotient | None:
+) -> IntegerQuotient | None:
     """Return the quotient of Floor(Abs(q)) * Sign(q)."""
     floor, of_sign = producer(magnitude, "Floor"), producer(sign, "Sign")
     absolute = None if floor is None else producer(first(floor), "Abs")

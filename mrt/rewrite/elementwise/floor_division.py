@@ -7,7 +7,7 @@ from itertools import permutations
 import onnx_ir as ir
 
 from mrt.graph.integer_quotients import (
-    Quotient,
+    IntegerQuotient,
     is_remainder,
     is_same,
 )
@@ -51,7 +51,7 @@ def _chosen(node: ir.Node) -> bool:
 
 def _round_down(node: ir.Node, value: ir.Value, condition: ir.Value) -> bool:
     """Put a quotient that is rounded down in the place of one that is corrected under a condition."""
-    quotient, both = Quotient.behind(value), producer(condition, "And")
+    quotient, both = IntegerQuotient.behind(value), producer(condition, "And")
     if quotient is None or quotient.rounds_down or both is None:
         return False
     if shape_of(quotient.x) != shape_of(node.outputs[0]):
@@ -61,7 +61,7 @@ def _round_down(node: ir.Node, value: ir.Value, condition: ir.Value) -> bool:
         for one, other in permutations(both.inputs)
     ):
         return False
-    Quotient(quotient.x, quotient.n, rounds_down=True).write(Patch(node))
+    IntegerQuotient(quotient.x, quotient.n, rounds_down=True).write(Patch(node))
     return True
 
 
@@ -74,7 +74,7 @@ def _is_negative(value: ir.Value | None, x: ir.Value) -> bool:
     return sign is not None and is_same(first(sign), x)
 
 
-def _leaves_some(value: ir.Value | None, quotient: Quotient) -> bool:
+def _leaves_some(value: ir.Value | None, quotient: IntegerQuotient) -> bool:
     """Whether a boolean is that the quotient leaves a remainder."""
     cast = producer(value, "Cast")
     rest = first(cast) if cast else _compared(_negated(value), "Equal", 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from mrt.graph.integer_quotients import (
-    Quotient,
+    IntegerQuotient,
     integers_behind,
     is_same,
     positive_integer,
@@ -28,7 +28,7 @@ def _take(node: ir.Node) -> bool:
     x, multiple = first(node), producer(operand(node, 1), "Mul")
     if multiple is None or shape_of(x) != shape_of(node.outputs[0]):
         return False
-    quotient = Quotient.behind(integers_behind(first(multiple)))
+    quotient = IntegerQuotient.behind(integers_behind(first(multiple)))
     if quotient is None or not is_same(x, quotient.x):
         return False
     if positive_integer(operand(multiple, 1)) != quotient.n:
