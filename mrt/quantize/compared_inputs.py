@@ -42,7 +42,7 @@ FARTHEST = 2.0**12
 """How many times its range an input's format may reach, for what it is compared with."""
 ROOM = 16.0
 """How many times the greatest constant an input may reach that is only compared."""
-MOST_COLUMNS = 128
+MOST_COLUMNS = 64
 """The most columns of a table of which some are taken; a flat picture and a piece of sound have more."""
 
 

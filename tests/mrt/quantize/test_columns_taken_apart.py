@@ -125,9 +125,9 @@ def test_beside_a_reader_of_all_columns_more_bits_are_no_way_out(
         converted_and_float(nodes, tmp_path, activation_bits=bits)
 
 
-@pytest.mark.parametrize("kind", ["table", "picture", "state"])
-def test_flat_pictures_and_states_are_not_taken_apart(kind):
-    width = MOST_COLUMNS + (kind == "picture")
+@pytest.mark.parametrize("kind", ["table", "sound", "state"])
+def test_pieces_of_sound_and_states_are_not_taken_apart(kind):
+    width = 128 if kind == "sound" else MOST_COLUMNS
     nodes = [
         node("Slice", "x at0 at2 one", "a"),
         node("Slice", "x at2 at4 one", "b"),
