@@ -94,13 +94,12 @@ def test_a_logarithm_joined_with_raw_columns_is_scaled_with_them(tmp_path):
         node("Slice", "x at2 at3 one", "amount"),
         node("Log", "amount", "l"),
         node("Slice", "x at0 at2 one", "others"),
-        node("Concat", "l others c1", "joined", axis=1),
         node("Slice", "x at3 at4 one", "c1"),
+        node("Concat", "l others c1", "joined", axis=1),
         node("Sub", "joined middle", "centred"),
         node("Mul", "centred inverse", "even"),
         node("MatMul", "even w4", "y"),
     ]
-    nodes[3], nodes[4] = nodes[4], nodes[3]
     converted, proto = converted_and_float(
         nodes, tmp_path, activation_bits=16, weight_bits=15
     )
