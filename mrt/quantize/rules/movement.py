@@ -91,15 +91,17 @@ def reshape(net: LoweringContext, node: ir.Node) -> None:
 def _constant_output(
     net: LoweringContext, node: ir.Node, array: FloatArray
 ) -> None:
-    """Write an output that is constant: integers as they are, other reals in 16 bits.
+    """Write an output that is constant: booleans and integers as they are, other reals in 16 bits.
 
     A constant of a program has at least one axis, so it is reshaped.
     """
     layout = identity(array.ndim)
     if fits_integer(array):
-        handle = net.constant(array.astype(np.int32))
-        integers = net.reshaped(handle, array.shape)
-        net.define(node.outputs[0], Tensor(integers, np.ones(1), 0, layout))
+        is_boolean = node.outputs[0].dtype == ir.DataType.BOOL
+        integers = array.astype(np.bool_ if is_boolean else np.int32)
+        handle = net.constant(integers)
+        value = net.reshaped(handle, array.shape)
+        net.define(node.outputs[0], Tensor(value, np.ones(1), 0, layout))
         return
     interval = float(array.min()), float(array.max())
     target = net.format(node.outputs[0], interval=interval)
