@@ -18,7 +18,8 @@ def lower_div(model: ir.Model) -> int:
 
     1/k is computed in float64 and rounded once. Applies when every 1/k is a finite
     float32; not where k is one number and the quotient is rounded to an integer, which
-    the rounding of 1/k could change. Equal to one rounding of float32; 0 / 0 is NaN,
+    the rounding of 1/k could change: there x takes the shape of the result, as a function
+    of one value does. Equal to one rounding of float32; 0 / 0 is NaN,
     which no program has, and `lower_is_nan` has seen before.
     """
     count = 0
@@ -30,11 +31,10 @@ def lower_div(model: ir.Model) -> int:
             count += 1
             continue
         divisor = constant(y)
-        if (
-            divisor is None
-            or divisor.dtype.kind != "f"
-            or (divisor.size == 1 and _is_cut(node))
-        ):
+        if divisor is None or divisor.dtype.kind != "f":
+            continue
+        if divisor.size == 1 and _is_cut(node):
+            count += _in_shape_of_result(node)
             continue
         with np.errstate(all="ignore"):
             inverse = (1.0 / divisor.astype(np.float64)).astype(np.float32)
@@ -44,6 +44,18 @@ def lower_div(model: ir.Model) -> int:
         patch.finish(patch.add("Mul", x, patch.constant(inverse, "inverse")))
         count += 1
     return count
+
+
+def _in_shape_of_result(node: ir.Node) -> bool:
+    """Reshape x where a divisor of one number has more axes."""
+    x, divisor = node.inputs
+    shape = shape_of(node.outputs[0])
+    if shape is None or shape_of(x) in (shape, None):
+        return False
+    patch = Patch(node)
+    reshaped = patch.add("Reshape", x, patch.axes(shape, "shape"))
+    patch.finish(patch.add("Div", reshaped, divisor))
+    return True
 
 
 def _becomes_one(node: ir.Node) -> bool:

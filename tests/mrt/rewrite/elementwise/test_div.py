@@ -64,6 +64,16 @@ def test_a_quotient_that_is_cut_to_an_integer_stays():
     assert apply_pass(lower_div, added) == 1
 
 
+def test_a_quotient_that_is_cut_is_divided_in_its_own_shape():
+    """Once a divisor of more axes than x was met by a rule for two computed operands: KeyError."""
+    nodes = [node("Div", "x k", "d"), node("Floor", "d", "y")]
+    divisor = {"k": np.full((1, 1, 1), 3, np.float32)}
+    model = graph_of(nodes, {"x": (2, 3)}, divisor)
+    assert apply_pass(lower_div, model) == 1
+    assert operators_of(model) == ["Reshape", "Div", "Floor"]
+    assert apply_pass(lower_div, model) == 0
+
+
 def test_a_division_that_stays_does_not_end_the_pass():
     nodes = [
         node("Cast", "x", "n", to=7),
