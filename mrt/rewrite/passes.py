@@ -199,11 +199,11 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         canonicalize_binary,
         canonicalize_clip,
         lower_bitwise,
-        lower_mod,
-        lower_arctangent,
         divide_as_integers,  # before lower_div, which multiplies by 1 / n
         canonicalize_floor_division,
-        take_remainders,
+        take_remainders,  # before lower_mod, which computes those of floats in floats
+        lower_mod,
+        lower_arctangent,
         lower_div,
         lower_pow,
         canonicalize_reciprocal,

@@ -41,7 +41,8 @@ def _written_as(node: ir.Node) -> IntegerQuotient | None:
     if node.op_type == "Floor":
         return _quotient(first(node), rounds_down=True)
     if node.op_type == "Mul":
-        return _truncated(*node.inputs)
+        left, right = node.inputs
+        return _truncated(left, right) or _truncated(right, left)
     is_cut = holds_integers(node.outputs[0])
     return _quotient(first(node), rounds_down=False) if is_cut else None
 

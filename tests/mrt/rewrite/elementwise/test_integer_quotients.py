@@ -81,8 +81,14 @@ def test_what_is_corrected_otherwise_stays(nodes):
             node("Sign", "q", "s"),
             node("Mul", "b s", "y"),
         ],
+        [
+            node("Abs", "q", "a"),
+            node("Floor", "a", "b"),
+            node("Sign", "q", "s"),
+            node("Mul", "s b", "y"),
+        ],
     ],
-    ids=["cast", "floor", "trunc"],
+    ids=["cast", "floor", "trunc", "sign first"],
 )
 def test_a_quotient_of_floats_becomes_one_of_integers_once(rounded, kind):
     """Once the integer quotient of a Cast to int32 was taken for one of floats again, without end."""
@@ -114,6 +120,17 @@ def test_what_a_quotient_leaves_is_a_remainder(quotient):
         node("Sub", "xf m", "y"),
     ]
     assert same_numbers(as_floats, take_remainders) == 1
+
+
+def test_a_remainder_of_integers_as_floats_is_one_of_integers():
+    cast = node("Cast", "x", "xf", to=TensorProto.FLOAT)
+    assert (
+        same_numbers([cast, node("Mod", "xf f", "y", fmod=1)], take_remainders)
+        == 1
+    )
+    halved = node("Mul", "xf half", "h")
+    nodes = [cast, halved, node("Mod", "h f", "y", fmod=1)]
+    assert same_numbers(nodes, take_remainders) == 0
 
 
 @pytest.mark.parametrize(
