@@ -37,16 +37,24 @@ class Limits:
 
     `least` is -n where the model itself adds n to negative numbers, what a Clip leaves of
     them, or None where the reader decides. `is_least_clipped` and `is_most_clipped` are
-    whether a Clip is in front, so that numbers beyond have a meaning, too.
+    whether a Clip is in front, so that numbers beyond have a meaning, too, `is_wrapped`
+    whether anything was added.
     """
 
     least: int | None = None
     is_least_clipped: bool = False
     is_most_clipped: bool = False
+    is_wrapped: bool = False
+
+    @property
+    def take_all(self) -> bool:
+        """Whether all numbers have a meaning."""
+        return self.is_least_clipped and self.is_most_clipped
 
     def behind_wrap(self, size: int) -> Limits:
-        """Return the limits behind what adds `size` to negative numbers."""
-        return self if self.least is not None else replace(self, least=-size)
+        """Return the limits behind what adds `size` to negative numbers, after which a Clip cuts other numbers than these."""
+        least = -size if self.least is None else self.least
+        return replace(self, least=least, is_wrapped=True)
 
     def behind_clip(self, node: ir.Node) -> Limits:
         """Return the limits behind a Clip: a bound that is not constant is none."""
@@ -54,10 +62,12 @@ class Limits:
         limits = self
         if high is not None:
             limits = replace(limits, is_most_clipped=True)
-        if self.least is None and low is not None:
-            least = min(0, math.floor(max(low, -(2.0**31))))
-            limits = replace(limits, least=least, is_least_clipped=True)
-        return limits
+        if low is None or self.is_wrapped:
+            return limits
+        least = max(low, -(2.0**31) if self.least is None else self.least)
+        return replace(
+            limits, least=min(0, math.floor(least)), is_least_clipped=True
+        )
 
 
 @dataclass(frozen=True)
@@ -87,16 +97,20 @@ def note_inputs(model: ir.Model) -> int:
     the input is compared with.
 
     A float input has "mrt.indices" if it is used for nothing else, an integer input if
-    it is used as an index at all. A float input that every reader casts to integers is
+    it is used as an index at all, unless Clips come first and others read it, too: to these
+    numbers beyond the axis are numbers like any other. A float input that every reader casts to integers is
     taken to be integral: it gets "mrt.compared", with "0 0" where it is compared with
     nothing.
     """
     count = 0
     for value in model.graph.inputs:
         uses = list(_uses(value, is_cast=value.dtype != ir.DataType.FLOAT))
-        sizes = [size for use in uses if (size := _size(use)) is not None]
-        only_indexes = len(sizes) == len(uses)
-        if sizes and (only_indexes or value.dtype != ir.DataType.FLOAT):
+        lookups = [use for use in uses if _size(use) is not None]
+        only_indexes = len(lookups) == len(uses)
+        takes_all = all(use.limits.take_all for use in lookups)
+        if lookups and (
+            only_indexes or (value.dtype != ir.DataType.FLOAT and not takes_all)
+        ):
             set_indices(value, (_least(uses), _longest(uses) - 1))
             count += 1
         bounds = [bound for use in uses for bound in _compared_numbers(use)]

@@ -143,7 +143,8 @@ T = node("Gather", "t m", "y")
         ([node("Clip", "x h3 h6", "m"), T], "0 6"),
         ([node("Clip", "x - h6", "m"), T], "-7 6"),
         ([node("Clip", "x l0", "m"), T], "0 6"),
-        ([node("Clip", "x l1 h6", "m"), node("Clip", "m l0 h6", "k"), node("Gather", "t k", "y")], "-1 6"),
+        ([node("Clip", "x l1 h6", "m"), node("Clip", "m l0 h6", "k"), node("Gather", "t k", "y")], "0 6"),
+        ([node("Clip", "x l7 h6", "m"), node("Clip", "m l3 h6", "k"), node("Gather", "t k", "y")], "-3 6"),
     ],
 )  # fmt: skip
 def test_negative_indices_that_a_clip_leaves_count_from_the_end(
@@ -151,6 +152,36 @@ def test_negative_indices_that_a_clip_leaves_count_from_the_end(
 ):
     found = noted(nodes, TABLE | CLIPS, onnx.TensorProto.INT64)
     assert found == {"mrt.indices": expected}
+
+
+def test_a_clip_behind_a_wrap_cuts_other_numbers():
+    """-1 is wrapped to 6, which the second Clip lets pass."""
+    nodes = [
+        node("Clip", "x l1 h6", "m"),
+        node("Less", "m zero", "c"),
+        node("Add", "m n", "j"),
+        node("Where", "c j m", "k"),
+        node("Clip", "k l0 h6", "i"),
+        node("Gather", "t i", "y"),
+    ]
+    weights = TABLE | WRAPS | CLIPS
+    found = noted(nodes, weights, onnx.TensorProto.INT64)
+    assert found == {"mrt.indices": "-1 6"}
+
+
+def test_numbers_that_a_clip_cuts_for_a_lookup_are_whole_for_others():
+    nodes = [
+        node("Clip", "x l0 h6", "m"),
+        node("Gather", "t m", "d"),
+        node("Cast", "x", "f", to=1),
+        node("Unsqueeze", "f last", "e"),
+        node("Add", "d e", "y"),
+    ]
+    weights = TABLE | CLIPS | {"last": np.array([-1])}
+    assert noted(nodes, weights, onnx.TensorProto.INT64) == {}
+    unclipped = [node("Gather", "t x", "d"), *nodes[2:]]
+    found = noted(unclipped, weights, onnx.TensorProto.INT64)
+    assert found == {"mrt.indices": "-7 6"}
 
 
 @pytest.mark.parametrize(
