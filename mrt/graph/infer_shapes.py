@@ -65,7 +65,7 @@ def _part_of(graph: ir.Graph, unknown: Iterable[ir.Node]) -> ir.Graph:
             and (value.shape is None or len(value.shape) < 2)
         ]
     nodes = [node for node in graph if node in chosen]
-    made = [value for node in nodes for value in node.outputs]
+    made = [value for node in nodes for value in node.outputs if value.name]
     read = {
         value: None
         for node in nodes
@@ -122,7 +122,8 @@ def _lists_are_bounded(model: ir.Model) -> bool:
 
 
 def _is_known(value: ir.Value) -> bool:
-    return (
+    """Whether nothing is to be inferred; an output that is left out has no name."""
+    return not value.name or (
         value.dtype is not None
         and value.shape is not None
         and value.shape.is_static()

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import numpy as np
 import onnx_ir as ir
 import pytest
 from onnx_ir.passes.common import shape_inference
@@ -38,6 +39,7 @@ def shapes(model):
         value.name: tuple(value.shape)
         for each in model.graph
         for value in each.outputs
+        if value.name
     }
 
 
@@ -91,3 +93,22 @@ def test_a_graph_with_bodies_is_inferred_whole(sizes_given):
     infer_shapes(model)
     assert shapes(model) == dict.fromkeys("rby", (2, 3))
     assert sizes_given == [3]
+
+
+def test_an_output_that_is_left_out_is_not_asked_for(sizes_given, capfd):
+    weights = {
+        "w": np.zeros((1, 8, 3), np.float32),
+        "r": np.zeros((1, 8, 2), np.float32),
+    }
+    nodes = [
+        node("LSTM", "x w r", "- h -", hidden_size=2),
+        node("Relu", "h", "y"),
+    ]
+    model = graph_of(nodes, {"x": (5, 1, 3)}, weights)
+    infer_shapes(model)
+    assert sizes_given == []
+    forget(model, "h")
+    infer_shapes(model)
+    assert shapes(model)["h"] == (1, 1, 2)
+    assert sizes_given == [1]
+    assert capfd.readouterr().err == ""
