@@ -18,7 +18,7 @@ import onnx_ir as ir
 
 from cvm.program import DTYPE_RANGES, Program
 from mrt.errors import BadData, Unsupported
-from mrt.graph.canonical_values import name_of
+from mrt.graph.canonical_values import clip_ends, name_of
 from mrt.graph.notes import (
     compared_of,
     indices_of,
@@ -116,10 +116,18 @@ def _beyond_32_bits(name: str | None, measured: MeasuredRange) -> str:
 
 
 def _is_only_bounded(value: ir.Value) -> bool:
-    """Whether only comparisons and Clips read an input: to them, numbers beyond 32 bits are as good as the ends."""
+    """Whether only comparisons and Clips to 32 bits read an input: to them, numbers beyond are as good as the ends."""
     return all(
-        node.op_type in COMPARISONS | {"Clip"} for node, _ in value.uses()
+        node.op_type in COMPARISONS or _clips_to_32_bits(node)
+        for node, _ in value.uses()
     )
+
+
+def _clips_to_32_bits(node: ir.Node) -> bool:
+    if node.op_type != "Clip":
+        return False
+    low, high = clip_ends(node)
+    return low >= _LEAST and high <= _MOST
 
 
 def _has_measured_ends(value: ir.Value) -> bool:

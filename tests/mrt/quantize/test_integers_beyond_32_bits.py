@@ -45,8 +45,11 @@ def test_where_all_of_an_input_lie_beyond_it_is_refused(kind, nodes, tmp_path):
         mrt.convert(tmp_path / "m.onnx", samples(kind, TODAY, 2 * TODAY))
 
 
-def test_where_some_lie_beyond_they_are_clipped_with_a_warning(tmp_path):
-    model_of(tmp_path, "int64", REAL)
+@pytest.mark.parametrize(
+    "nodes", [REAL, "c = Clip (x, zero)\n y = Cast <to = 1> (c)"]
+)
+def test_where_some_lie_beyond_they_are_clipped_with_a_warning(nodes, tmp_path):
+    model_of(tmp_path, "int64", nodes)
     with pytest.warns(DoubtfulResult, match=NAMED):
         mrt.convert(tmp_path / "m.onnx", samples("int64", -TODAY, TODAY))
 
