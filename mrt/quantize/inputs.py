@@ -124,10 +124,11 @@ def _is_only_bounded(value: ir.Value) -> bool:
 
 
 def _clips_to_32_bits(node: ir.Node) -> bool:
+    """Whether a node is a Clip with both bounds: of one that is left out rewriting makes an end of 32 bits."""
     if node.op_type != "Clip":
         return False
     low, high = clip_ends(node)
-    return low >= _LEAST and high <= _MOST
+    return low > _LEAST and high < _MOST
 
 
 def _has_measured_ends(value: ir.Value) -> bool:
