@@ -49,7 +49,9 @@ def signal_to_noise(model: FloatModel, copies: int) -> float:
         for node in graph.graph
         if node.op_type in ("Conv", "Relu")
     }
-    layers = {**layers, "x": FINE, "start": LayerBits(weight_bits=15)}
+    layers["x"] = FINE
+    if "start" in layers:  # a projected one is a sum, which has no weights
+        layers["start"] = LayerBits(weight_bits=15)
     options = QuantizeOptions(layers=layers)
     table = calibrate(
         graph, samples, CalibrationOptions("minmax"), model_sha256="0" * 64
