@@ -24,7 +24,7 @@ _MOVEMENT = REARRANGEMENTS | {"Slice", "Expand"}
 def add_masks_last(model: ir.Model) -> int:
     """Add(x, Add(m, fills)) -> Add(Add(x, m), fills).
 
-    Applies where x has the shape of the result, and m is computed, but is not a Where, or
+    Applies where x has the shape of the result and is no mask itself, and m is computed, but is not a Where, or
     m is a constant bias and the fills are a computed mask, as the relative positions and
     the padding of T5. Equal up to rounding.
     """
@@ -43,6 +43,7 @@ def add_masks_last(model: ir.Model) -> int:
                 or x is None
                 or shape_of(x) is None
                 or shape_of(x) != shape_of(node.outputs[0])
+                or _is_computed_mask(x)
             ):
                 continue
             patch = Patch(node)

@@ -8,6 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import synthetic_samples
 from mrt.frontend.onnx import load_onnx
+from mrt.graph.infer_shapes import infer_shapes
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.rewrite import canonical, rewrite
 from mrt.rewrite.normalization.add_masks_last import add_masks_last
@@ -158,6 +159,26 @@ def test_fills_are_added_last():
     assert operators_of(model) == ["Add", "Add", "Softmax"]
     assert [value.name for value in model.graph[0].inputs] == ["x", "m"]
     assert add_masks_last(model) == 0
+
+
+def test_two_computed_masks_and_a_bias_are_added_in_one_order():
+    """As a causal Attention over padded keys: once the masks took each other's place without end."""
+    nodes = [
+        node("Mul", "m low", "padding"),
+        node("Mul", "n low", "causal"),
+        node("Add", "bias padding", "both"),
+        node("Add", "causal both", "masks"),
+        node("Add", "x masks", "logits"),
+        node("Softmax", "logits", "y"),
+    ]
+    shape = (2, 4, 4)
+    constants = {"low": np.float32(-1e9), "bias": f32(RNG.normal(size=shape))}
+    model = graph_of(nodes, dict.fromkeys("xmn", shape), constants)
+    changes = []
+    for _ in range(4):
+        changes.append(add_masks_last(model))
+        infer_shapes(model)
+    assert changes[-1] == 0
 
 
 @pytest.mark.parametrize("read", [1, 3])
