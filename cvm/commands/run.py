@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -264,6 +265,22 @@ def _prepare(
     return job
 
 
+@contextmanager
+def _noting_another_program(path: Path, stated: str) -> Iterator[None]:
+    """Note in an error that a receipt is of another program than the one to run."""
+    from cvm.file import format as file_format
+
+    try:
+        yield
+    except BadInput as problem:
+        own = file_format.program_id(file_format.read(path))
+        if own != stated:
+            problem.add_note(
+                f"the receipt is of another program: {stated}, and {path} is {own}"
+            )
+        raise
+
+
 def _with_progress(results: Iterable[Result], count: int) -> Iterable[Result]:
     """The results, with a bar on stderr if that is open, and a terminal."""
     if is_quiet() or sys.stderr is None or not sys.stderr.isatty():
@@ -329,15 +346,8 @@ def replay(
             files.read_bounded(trace_path, document.MAX_BYTES), str(trace_path)
         )
     with connected(cluster) as workers:
-        try:
+        with _noting_another_program(program_path, stated.program_id):
             job = _prepare(program_path, input_path, cluster=workers, **how)
-        except BadInput as problem:
-            own = file_format.program_id(file_format.read(program_path))
-            if own != stated.program_id:
-                problem.add_note(
-                    f"the receipt is of another program: {stated.program_id}, and {program_path} is {own}"
-                )
-            raise
         mismatch = replay.first_mismatch(job, stated, followed)
     remarks = [f"not compared: {x}" for x in replay.not_compared(job, stated)]
     if as_json:

@@ -28,10 +28,8 @@ SUFFIXES = (
     ".pgm",
 )
 _GREY = ("1", "L", "LA")  # Pillow's modes without colour
-_DEEP = (
-    "I",
-    "F",
-)  # how its modes of more than 8 bits begin; it cuts off what is above 255
+_DEEP = ("I", "F")
+"""How Pillow's modes of more than 8 bits begin; its conversion to bytes cuts off what is above 255."""
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 
 import numpy as np
@@ -201,13 +201,7 @@ def evaluate(
         saturated=saturated,
         snr_db=hidden_scores_db(model, program, samples, saturated),
     )
-    report = _report(tally, samples, scores)
-    most = {
-        option
-        for option, bits in MOST_BITS.items()
-        if program.program.provenance_of(option) == str(bits)
-    }
-    return replace(report, has_most=frozenset(most))
+    return _report(tally, samples, scores, _options_with_most_bits(program))
 
 
 def _count_batch(
@@ -312,7 +306,21 @@ def check_same_interface(
             )
 
 
-def _report(tally: _Tally, samples: Samples, scores: ScoreFacts) -> Evaluation:
+def _options_with_most_bits(program: Proven) -> frozenset[str]:
+    """Return the options of MOST_BITS with which a program was made so."""
+    return frozenset(
+        option
+        for option, bits in MOST_BITS.items()
+        if program.program.provenance_of(option) == str(bits)
+    )
+
+
+def _report(
+    tally: _Tally,
+    samples: Samples,
+    scores: ScoreFacts,
+    has_most: frozenset[str],
+) -> Evaluation:
     counts = tally.classes
     classes = _class_facts(counts)
     agreement = None
@@ -339,6 +347,7 @@ def _report(tally: _Tally, samples: Samples, scores: ScoreFacts) -> Evaluation:
         clipped=tally.clipped,
         without_padding=frozenset(tally.without_padding),
         is_constant=tally.constancy.is_constant,
+        has_most=has_most,
     )
 
 

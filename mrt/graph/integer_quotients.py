@@ -51,17 +51,20 @@ class IntegerQuotient:
 
     def write(self, patch: Patch) -> None:
         """Finish a patch with the quotient, in the type of its result."""
-        x = patch.add("Cast", self.x, to=int(ir.DataType.INT64))
-        n = patch.constant(np.array(self.n, np.int64), "divisor")
+        x, n = self._operands(patch)
         if self.rounds_down:
             x = patch.add("Sub", x, patch.add("Mod", x, n, fmod=0))
         _finish(patch, patch.add("Div", x, n))
 
     def write_remainder(self, patch: Patch) -> None:
         """Finish a patch with what the quotient leaves of x, in the type of its result."""
-        x = patch.add("Cast", self.x, to=int(ir.DataType.INT64))
-        n = patch.constant(np.array(self.n, np.int64), "divisor")
+        x, n = self._operands(patch)
         _finish(patch, patch.add("Mod", x, n, fmod=int(not self.rounds_down)))
+
+    def _operands(self, patch: Patch) -> tuple[ir.Value, ir.Value]:
+        """Return x and n in one type."""
+        x = patch.add("Cast", self.x, to=int(ir.DataType.INT64))
+        return x, patch.constant(np.array(self.n, np.int64), "divisor")
 
 
 def _finish(patch: Patch, value: ir.Value) -> None:

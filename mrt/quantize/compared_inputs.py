@@ -241,6 +241,13 @@ class ComparedReaders:
         self.compared += _fills_of(filled)
         return behind.filled
 
+    def join(self, joined: ir.Value) -> None:
+        """Add the readers of what a Concat joins with others, if it has no others."""
+        behind = _readers_up_to_fills(joined)
+        if behind is not None:
+            self.add(behind)
+            self.filled += behind.filled
+
     def add(self, behind: ComparedReaders) -> None:
         """Add the readers of what the value is moved to."""
         self.moved |= behind.moved
@@ -316,16 +323,12 @@ def _readers_of_part(part: ir.Value) -> ComparedReaders:
             continue
         readers.moved.add(name_of(current))
         for node, index in current.uses():
-            joined = None
             if node.op_type == "Concat":
-                joined = _readers_up_to_fills(node.outputs[0])
+                readers.join(node.outputs[0])
             elif _moves(node, index):
                 waiting.append(node.outputs[0])
             else:
                 readers.take(node, index)
-            if joined is not None:
-                readers.add(joined)
-                readers.filled += joined.filled
     return readers
 
 

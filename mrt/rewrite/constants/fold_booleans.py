@@ -33,17 +33,23 @@ _KEEPS = {"And": True, "Or": False, "Equal": True}
 
 
 def _known(node: ir.Node) -> bool:
-    x, other = node.inputs[0], constant(operand(node, 1))
-    if other is None or other.dtype.kind != "b" or constant(x) is not None:
+    x, other = node.inputs[0], _boolean_everywhere(operand(node, 1))
+    if other is None or constant(x) is not None:
         return False
-    if not other.size or other.any() != other.all():
-        return False
-    if bool(other.all()) == _KEEPS[node.op_type]:
+    if other == _KEEPS[node.op_type]:
         return _becomes(node, x)
     shape = shape_of(node.outputs[0])
     if node.op_type == "Equal" or shape is None:
         return False
-    return _becomes_all(node, shape, bool(other.all()))
+    return _becomes_all(node, shape, other)
+
+
+def _boolean_everywhere(value: ir.Value | None) -> bool | None:
+    """Return the one boolean that a constant holds; None for another value."""
+    array = constant(value)
+    if array is None or array.dtype.kind != "b" or not array.size:
+        return None
+    return bool(array.all()) if array.any() == array.all() else None
 
 
 def _becomes_all(node: ir.Node, shape: tuple[int, ...], boolean: bool) -> bool:
@@ -79,12 +85,8 @@ def _never_infinite(node: ir.Node) -> bool:
 
 
 def _decided(node: ir.Node) -> bool:
-    condition = constant(operand(node, 0))
-    if (
-        condition is None
-        or not condition.size
-        or condition.any() != condition.all()
-    ):
+    condition = _boolean_everywhere(operand(node, 0))
+    if condition is None:
         return False
-    chosen = operand(node, 1 if condition.all() else 2)
+    chosen = operand(node, 1 if condition else 2)
     return constant(chosen) is None and _becomes(node, chosen)

@@ -196,15 +196,13 @@ def test_numbers_that_a_clip_cuts_for_a_lookup_are_whole_for_others():
 )
 def test_indices_of_two_axes_reach_as_far_as_clips_let_them(clips, expected):
     """Beyond a Clip every number has a row; without one only those of the axis."""
+    names = ["x" if read == "x" else f"m{at}" for at, read in enumerate(clips)]
     clipped = [
         node("Clip", read, name)
-        for read, name in zip(clips, ("m", "k"), strict=True)
+        for read, name in zip(clips, names, strict=True)
         if read != "x"
     ]
-    long, short = (
-        "x" if read == "x" else name
-        for read, name in zip(clips, ("m", "k"), strict=True)
-    )
+    long, short = names
     nodes = [
         *clipped,
         node("Gather", f"t {long}", "d"),
